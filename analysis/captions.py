@@ -226,7 +226,7 @@ def too_short_notes(ranked: "Ranks") -> list[str]:
     """Return, per budget, a note on one that does not count, such as ``99% of runs too short``; "" otherwise."""
     found = zip(ranked.counting, ranked.long_enough, ranked.part(ranked.short), ranked.using_up, strict=True)
     return [
-        "" if counts else f"only {used:.0%} of runs use it up" if enough else f"{short:.0%} of runs too short"
+        "" if counts else f"only {used:.1%} of runs use it up" if enough else f"{short:.0%} of runs too short"
         for counts, enough, short, used in found
     ]
 

@@ -293,5 +293,5 @@ def test_equal_money_by_hand() -> None:
     np.testing.assert_allclose(equal.money, [[1.0, 0.3]] * 2)
     assert planned.using_up.tolist() == [1.0, 0.5] and planned.counting.tolist() == [True, False]
     assert equal.counting.all() and planned.long_enough.all()
-    assert too_short_notes(planned) == ["", "only 50% of runs use it up"]
+    assert too_short_notes(planned) == ["", "only 50.0% of runs use it up"]
     assert "fewer than 90% of all runs use up" in ended_early(planned) and "30% (500%) of it" in ended_early(equal)
