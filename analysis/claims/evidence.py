@@ -268,7 +268,7 @@ def not_counting(ranked: Ranks, multiples: Sequence[float]) -> list[str]:
     which = np.isin(ranked.multiples, multiples)
     short = ranked.multiples[which & ~ranked.long_enough].tolist()
     unspent = np.flatnonzero(which & ranked.long_enough & ~ranked.counting)
-    shares = ", ".join(f"{ranked.using_up[b]:.0%} use up {ranked.multiples[b]:.0%}" for b in unspent)
+    shares = ", ".join(f"{ranked.using_up[b]:.1%} use up {ranked.multiples[b]:.0%}" for b in unspent)
     return [
         *([too_short_for(short)] if short else []),
         *([f"fewer than {LEAST_SPENT:.0%} of the runs use these budgets up: {shares}"] if shares else []),
