@@ -2,14 +2,16 @@
 
 import json
 import shutil
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hydra.utils import instantiate
 from hypothesis import given
 from hypothesis import strategies as st
 from study_cases import contents, do, grid
@@ -22,7 +24,7 @@ from harness.errors import BadInput
 from harness.records import FRONTS_SUFFIX, MODELS_SUFFIX, read_models, read_timings, read_traces, trace_files
 from harness.sealed import read_record, record_path, sealed_parquet, write_record
 from tabular_cache.packed import SCORES_SUFFIX, VALUES, main, pack, rounded, unpack
-from tabular_cache.table import TABLES, read_manifest
+from tabular_cache.table import TABLES, about, read_manifest
 
 RUNS = Path(__file__).resolve().parents[2] / "runs"
 KEPT = ["dataset", "pipeline", "method", "spec", "data", "seed", "step", "candidate", "error", "test_error", "cost_s"]
@@ -59,6 +61,7 @@ def test_what_reports_are_made_of_comes_back(packed: Path, whole: Path, tmp_path
 def test_the_runs_of_our_study_are_of_the_shipped_tables() -> None:
     """So that a method which is run beside them meets the same data."""
     problems, tables = set(), read_manifest(TABLES)["tables"]
+    learned = dict[str, tuple[str, dict[str, Any]]]()  # fingerprint and settings of a cost model that was taught
     for path in RUNS.rglob("*.parquet"):
         other = path.relative_to(RUNS).parts[0] in ("solvers", "registered", "live", "elsewhere")
         if other or "costs" in path.parts or path.name.endswith(FRONTS_SUFFIX):
@@ -69,7 +72,27 @@ def test_the_runs_of_our_study_are_of_the_shipped_tables() -> None:
             if problem in tables:  # not those of the figures alone
                 problems.add(problem)
                 assert spec["data"] == tables[problem]["sha256"], f"{path}: {problem} was measured anew since"
-    assert problems == set(tables)
+                if "cost_model_data" in spec:
+                    seen = spec["cost_model_data"], spec["components"]["cost_model"]
+                    assert learned.setdefault(problem, seen) == seen, f"{problem} is there with two states of others"
+    assert problems == set(learned) == set(tables)
+    for problem, (fingerprint, settings) in learned.items():
+        now = instantiate(settings).training_set(about(problem, tables[problem])).digest
+        assert fingerprint == now, f"{problem}: tables that its cost models learned from were measured anew since"
+
+
+def test_the_scores_of_cost_models_are_of_the_shipped_tables() -> None:
+    tables, problems = read_manifest(TABLES)["tables"], list[str]()
+    for path in (RUNS / "study/costs").glob("*.parquet"):
+        for block in pq.read_table(path, columns=["block"])["block"].drop_null().to_pylist():
+            spec = json.loads(block)["spec"]
+            problem = spec["problem"]
+            assert spec["data"] == tables[problem]["sha256"], f"{path}: {problem} was measured anew since"
+            if spec["known"] is not None and spec["cost_model"] != "hybrid":
+                problems.append(problem)
+                now = instantiate(spec["config"]).training_set(about(problem, tables[problem])).digest
+                assert spec["known"] == now, f"{path}: tables that {spec['cost_model']} learned from have changed"
+    assert Counter(problems) == dict.fromkeys(tables, 6)
 
 
 def test_what_the_shipped_table_has_is_not_packed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
