@@ -58,6 +58,16 @@ def test_what_reports_are_made_of_comes_back(packed: Path, whole: Path, tmp_path
         best.best(read_traces(tmp_path), defaultdict(dict))
 
 
+def packed_specs(path: Path) -> list[dict[str, Any]]:
+    blocks = pq.read_table(path, columns=["block"])["block"].drop_null().to_pylist()
+    return [json.loads(block)["spec"] for block in blocks]
+
+
+def taught_now(model: dict[str, Any], problem: str, tables: dict[str, Any]) -> str:
+    """Return the fingerprint of what a transferred cost model learns from the tables as they are."""
+    return str(instantiate(model).training_set(about(problem, tables[problem])).digest)
+
+
 def test_the_runs_of_our_study_are_of_the_shipped_tables() -> None:
     """So that a method which is run beside them meets the same data."""
     problems, tables = set(), read_manifest(TABLES)["tables"]
@@ -66,8 +76,7 @@ def test_the_runs_of_our_study_are_of_the_shipped_tables() -> None:
         other = path.relative_to(RUNS).parts[0] in ("solvers", "registered", "live", "elsewhere")
         if other or "costs" in path.parts or path.name.endswith(FRONTS_SUFFIX):
             continue
-        for block in pq.read_table(path, columns=["block"])["block"].drop_null().to_pylist():
-            spec = json.loads(block)["spec"]
+        for spec in packed_specs(path):
             problem = f"{spec['dataset']}/{spec['pipeline']}"
             if problem in tables:  # not those of the figures alone
                 problems.add(problem)
@@ -77,20 +86,20 @@ def test_the_runs_of_our_study_are_of_the_shipped_tables() -> None:
                     assert learned.setdefault(problem, seen) == seen, f"{problem} is there with two states of others"
     assert problems == set(learned) == set(tables)
     for problem, (fingerprint, settings) in learned.items():
-        now = instantiate(settings).training_set(about(problem, tables[problem])).digest
-        assert fingerprint == now, f"{problem}: tables that its cost models learned from were measured anew since"
+        assert fingerprint == taught_now(settings, problem, tables), (
+            f"{problem}: tables that its cost models learned from were measured anew since"
+        )
 
 
 def test_the_scores_of_cost_models_are_of_the_shipped_tables() -> None:
     tables, problems = read_manifest(TABLES)["tables"], list[str]()
     for path in (RUNS / "study/costs").glob("*.parquet"):
-        for block in pq.read_table(path, columns=["block"])["block"].drop_null().to_pylist():
-            spec = json.loads(block)["spec"]
+        for spec in packed_specs(path):
             problem = spec["problem"]
             assert spec["data"] == tables[problem]["sha256"], f"{path}: {problem} was measured anew since"
             if spec["cost_model"] in ("transfer_linear", "transfer_xgboost"):  # by related tables, by all others
                 problems.append(problem)
-                now = instantiate(spec["config"]).training_set(about(problem, tables[problem])).digest
+                now = taught_now(spec["config"], problem, tables)
                 assert spec["known"] == now, f"{path}: tables that {spec['cost_model']} learned from have changed"
     assert Counter(problems) == dict.fromkeys(tables, 2)
 
