@@ -1,8 +1,9 @@
 """The leaderboard: every optimizer's error at equal cost, its rank, and its own time per suggestion, on each track.
 
-A track is an evaluator: *discrete*, where measured rows are what can be evaluated (replay), and *continuous*, where the
-emulated surface is. Errors are as in `analysis.equal_cost`: of runs paired by problem and seed, cut where the budget is
-spent, in percent of EI's final error; EI cut so is EI-n, the line to beat, and random search the other reference.
+A track is an evaluator: *discrete*, where measured rows are what can be evaluated (replay), *continuous*, where the
+emulated surface is, and *live*, where each point is trained as a run asks for it. Errors are as in
+`analysis.equal_cost`: of runs paired by problem and seed, cut where the budget is spent, in percent of EI's final
+error; EI cut so is EI-n, the line to beat, and random search the other reference.
 Ranks and tests are those of `analysis.figures.critical_difference`, at each budget.
 """
 
@@ -38,7 +39,7 @@ from harness.config import options
 from tabular_cache.live_truth import CONFIRMED_FILE
 
 CONFIRM = "python -m tabular_cache confirm results_dir=results-leaderboard 'dataset=[...]'"
-TRACKS = {"replay": "discrete", "surface": "continuous"}
+TRACKS = {"replay": "discrete", "surface": "continuous", "live": "live"}
 PAPERS = ("eialpha", "eipu", "cei", "eicool")  # the paper's rules, by `acq`
 _SHOWN = (20.0, 60.0, 100.0)  # percent of EI's cost, of the tables' columns
 # of others, in none of our families' hues

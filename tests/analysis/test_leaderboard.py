@@ -32,13 +32,13 @@ def error_pct(rows: pd.DataFrame, method: str, percent: float) -> pd.Series:
     return pd.Series(found).rename_axis(["dataset", "pipeline", "seed"])
 
 
-def test_both_tracks_with_other_peoples_optimizers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for evaluator in ("replay", "surface"):
+def test_all_tracks_with_other_peoples_optimizers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for evaluator in ("replay", "surface", "live"):
         on_disk(tmp_path / "results", GRID, WAYS, SEEDS, STEPS, evaluator=evaluator)
     assert main(["leaderboard", f"results_dir={tmp_path / 'results'}", f"out_dir={tmp_path / 'out'}"]) == 0
     numbers = pd.read_csv(tmp_path / "out/leaderboard.csv")
     names = {way.method for way in WAYS}
-    for track in ("discrete", "continuous"):
+    for track in ("discrete", "continuous", "live"):
         part = numbers[numbers["track"] == track]
         assert set(part["method"]) == names and set(part["cost_pct"]) <= set(BUDGETS)
         whole = part[part["cost_pct"] == 100].set_index("method")
@@ -56,7 +56,7 @@ def test_both_tracks_with_other_peoples_optimizers(tmp_path: Path, capsys: pytes
             assert row["n"] == len(values)
     assert "leaderboard.png" in capsys.readouterr().out
     text = (tmp_path / "out/leaderboard.md").read_text()
-    for k, wanted in enumerate(("discrete", "continuous")):
+    for k, wanted in enumerate(("discrete", "continuous", "live")):
         said = re.findall(r"At 100 % .*EI-n .*?: (.*?); .*: (.*?)\. Ahead .* mean: (.*)\.", text)[k]
         at = numbers[(numbers["track"] == wanted) & (numbers["cost_pct"] == 100)].set_index("method")
         outside = at.loc[["tpe", "cfo", "asha"]].sort_values("error_pct")
@@ -67,7 +67,7 @@ def test_both_tracks_with_other_peoples_optimizers(tmp_path: Path, capsys: pytes
         )
         assert said == tuple(", ".join(outside.index[row]) or "none" for row in rows)
     (section,) = sections.leaderboard(tmp_path / "out")
-    assert section.text[0].count("### ") == 2 and "error (%) at 20 %" in section.text[0]
+    assert section.text[0].count("### ") == 3 and "error (%) at 20 %" in section.text[0]
     assert "make leaderboard" in sections.leaderboard(tmp_path)[0].text[0]
 
 
@@ -96,8 +96,8 @@ def test_choices_on_surfaces_that_were_trained_live(tmp_path: Path) -> None:
 def test_one_line_where_there_is_no_track_or_no_ei() -> None:
     with pytest.raises(BadInput, match="needs the method ei"):
         tracks(frame(GRID, WAYS[1:], SEEDS, STEPS), {})
-    with pytest.raises(BadInput, match="none of evaluator=replay, surface"):
-        tracks(frame(GRID, WAYS, SEEDS, STEPS, evaluator="live"), {})
+    with pytest.raises(BadInput, match="none of evaluator=replay, surface, live"):
+        tracks(frame(GRID, WAYS, SEEDS, STEPS, evaluator="disturbed"), {})
 
 
 def test_own_time_is_the_mean_but_for_the_first_suggestion() -> None:
