@@ -28,7 +28,7 @@ from jaxtyping import Bool, Float, Int
 from analysis.evaluations import CELL
 from analysis.gains import flat_datasets, gains, scale
 from analysis.methods import EI, PROBLEM, by_method, ordered, require
-from analysis.selection import horizon, sparse_methods, whole_runs
+from analysis.selection import at_horizon, horizon, sparse_methods, whole_runs
 from analysis.statistics import group_means, over_datasets, ratios_of_sums
 from analysis.traces import Traces, at_step, finished_within
 from analysis.tradeoffs import finals, tenths
@@ -63,8 +63,8 @@ class EqualCost:
     rows: positions among the runs of `traces`. n: EI's evaluations, whose cost in seconds, `whole`, is 100 %, and whose
     error, `final`, too. scale: `gains`, or the reason why there is none.
     absent: cells without runs of every method; zero, failed: those in which EI's final error is 0, or no evaluation of
-    EI's succeeded; none of them counts. short: (problem, method, seed) without a run of n evaluations. sparse: methods
-    left out, for want of runs.
+    EI's succeeded; none of them counts. short: (problem, method, seed) without a run of n evaluations or of EI's cost.
+    sparse: methods left out, for want of runs.
     """
 
     traces: Traces
@@ -149,12 +149,15 @@ def pair_runs(traces: Traces, ends: pd.DataFrame | str | None = None) -> EqualCo
     """Return the runs whose errors at equal cost are compared, one of every method in each problem and seed.
 
     ends: `gains`, or why there are none; None: of the shipped tables, where they serve.
-    Of a method that does not plan the longest run counts, of one that plans that planned for N evaluations
-    (`selection.horizon`) and no budget. Raises BadInput without runs of EI, and where no cell is left.
+    Of a method that does not plan the longest run counts, if it has N evaluations (`selection.horizon`) or spent what
+    EI's N cost; of one that plans that planned for N evaluations and no budget. Raises BadInput without runs of EI, and
+    where no cell is left.
     """
     require(traces.runs, EI, "errors at equal cost")
     n = horizon(traces)
-    runs, short = whole_runs(traces, n)
+    ei = at_horizon(traces.select((traces.runs["method"] == EI).to_numpy()), n)[0]
+    spent_s = pd.Series(ei.total_s, pd.MultiIndex.from_frame(ei.runs[CELL]))
+    runs, short = whole_runs(traces, n, spent_s)
     few = sparse_methods(runs.runs)
     methods = [method for method in ordered(runs.runs) if method not in few]
     row = runs.runs.assign(row=np.arange(len(runs.runs))).pivot(index=CELL, columns="method", values="row")

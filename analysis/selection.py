@@ -129,9 +129,16 @@ def at_horizon(traces: Traces, n: int) -> tuple[Traces, int]:
     return traces.select(chosen).first(n), _without(traces, chosen)
 
 
-def whole_runs(traces: Traces, n: int) -> tuple[Traces, int]:
-    """Return one run per (problem, method, seed) as `at_horizon`, but the longest there is, and all of it."""
+def whole_runs(traces: Traces, n: int, spent_s: pd.Series | None = None) -> tuple[Traces, int]:
+    """Return one run per (problem, method, seed) as `at_horizon`, but the longest there is, and all of it.
+
+    spent_s: by cell; a shorter run, of a method that does not plan, that has spent as much counts as well. Without it
+    the cells in which a method is dear would drop out.
+    """
     runs = _reaching(traces, n)
+    if spent_s is not None:
+        enough = traces.total_s >= spent_s.reindex(pd.MultiIndex.from_frame(traces.runs[CELL])).to_numpy()
+        runs = traces.runs[traces.runs.index.isin(runs.index) | (enough & ~traces.runs["plans"])]
     chosen = _one_each(runs, -runs["evaluations"])
     return traces.select(chosen), _without(traces, chosen)
 

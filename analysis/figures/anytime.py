@@ -123,7 +123,7 @@ def caption_of(runs: EqualCost, numbers: pd.DataFrame) -> str:
             (runs.absent, "problem-seed pair", "without runs of every method"),
             (runs.zero, "pair", "in which EI's error is 0"),
             (runs.failed, "pair", "in which all evaluations of EI failed"),
-            (runs.short, "run", f"of fewer than {runs.n} iterations, or planned for another length or a budget"),
+            (runs.short, "run", f"under {runs.n} iterations and EI's cost, or planned for another length or budget"),
         ),
         f"Pairs in which some method had no successful evaluation within a budget: {', '.join(gone)}." if gone else "",
         sentence_on_sparse_methods(runs.sparse).strip(),

@@ -200,6 +200,18 @@ def test_longer_runs_go_on_and_shorter_ones_are_said_to_have_ended() -> None:
         assert np.isnan(row.loc["EI^alpha", "low"]) and row.loc["EI^alpha", "used_up"] == 1 - ended / 2
 
 
+def test_a_run_that_spent_what_ei_did_in_fewer_evaluations_counts() -> None:
+    """EI's ten cost 20 s; five at 4 s spend as much (seed 0), four do not (seed 1)."""
+    rows = frame(GRID[:1], [Way("ei"), Way("eipu")], [0, 1], 10).assign(plans_ahead=False)
+    rows["cost_s"] = np.where(rows["method"] == "ei", 2.0, 4.0)
+    cut = rows[(rows["method"] == "ei") | (rows["step"] < 5 - rows["seed"])]
+    runs = pair_runs(collect(cut), "none")
+    assert runs.cells["seed"].tolist() == [0] and (runs.n, runs.absent, runs.short) == (10, 1, 1)
+    error, done, ended = (of_budget[0, 0] for of_budget in runs.within([100.0]))
+    best = rows[(rows["method"] == "eipu") & (rows["seed"] == 0) & (rows["step"] < 5)]["error"].min()
+    assert error[1] == best and done.tolist() == [10, 5] and not ended.any()
+
+
 def test_tables_other_than_those_replayed_serve_nothing(rows: pd.DataFrame) -> None:
     runs = pair_runs(collect(rows))
     assert isinstance(runs.scale, str) and "is not the one that the records are of" in runs.scale
