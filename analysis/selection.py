@@ -135,19 +135,22 @@ def whole_runs(traces: Traces, n: int, spent_s: pd.Series | None = None) -> tupl
     spent_s: by cell; a shorter run, of a method that does not plan, that has spent as much counts as well. Without it
     the cells in which a method is dear would drop out.
     """
-    runs = _reaching(traces, n)
-    if spent_s is not None:
-        enough = traces.total_s >= spent_s.reindex(pd.MultiIndex.from_frame(traces.runs[CELL])).to_numpy()
-        runs = traces.runs[traces.runs.index.isin(runs.index) | (enough & ~traces.runs["plans"])]
+    runs = _reaching(traces, n, spent_s)
     chosen = _one_each(runs, -runs["evaluations"])
     return traces.select(chosen), _without(traces, chosen)
 
 
-def _reaching(traces: Traces, n: int) -> pd.DataFrame:
-    """Return the runs of `n` iterations or more, those of a method that plans being planned for exactly `n`."""
+def _reaching(traces: Traces, n: int, spent_s: pd.Series | None = None) -> pd.DataFrame:
+    """Return the runs of `n` iterations or more, those of a method that plans being planned for exactly `n`.
+
+    spent_s: as for `whole_runs`.
+    """
     runs = traces.runs
     planned = (runs["iterations"] == n) & runs["tau"].isna()
     fits = (runs["evaluations"] >= n) & (~runs["plans"] | planned)
+    if spent_s is not None:
+        enough_s = spent_s.reindex(pd.MultiIndex.from_frame(runs[CELL])).to_numpy()
+        fits |= ~runs["plans"] & (traces.total_s >= enough_s)
     if not fits.any():
         raise BadInput(f"no recorded run has {n} iterations; the longest has {runs['evaluations'].max()}")
     return runs[fits]
