@@ -18,7 +18,7 @@ from harness.errors import BadInput, unknown
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 _PROBLEMS = ("dataset", "pipeline")
 _LISTED = (*_PROBLEMS, "scenario")  # groups of which several files can be chosen
-OPTIONAL = ("design", "curves", "stopping")  # components that a run may do without
+OPTIONAL = ("design", "curves", "stopping", "candidates")  # components that a run may do without
 
 
 def search_places(arguments: Sequence[str]) -> Iterator[str]:

@@ -21,6 +21,7 @@ from harness.curves import LearningCurves
 from harness.error_scale import RAW
 from harness.errors import BadInput, whole
 from harness.interop.rivals import OutsideOptimizer, is_rival, releases
+from harness.more_candidates import MoreCandidates
 from harness.optimizer import Optimizer
 from harness.problem import LATE, Evaluator, Problem
 from harness.records import code_of
@@ -205,6 +206,7 @@ LEARNING = {  # components that may know of other problems, or not be able to se
     "surrogate": Surrogate,
     "design": Design,
     "curves": LearningCurves,
+    "candidates": MoreCandidates,
 }
 
 

@@ -29,6 +29,7 @@ from harness.cost_models import CostModel
 from harness.curves import CurvedProblem, LearningCurves, Paid, Rounds, log_improvement
 from harness.error_scale import RAW, check_scale, rescale
 from harness.errors import BadInput, number, unknown, whole
+from harness.more_candidates import ExtendedProblem, MoreCandidates
 from harness.problem import Curve, Evaluation, Problem
 from harness.screening import FEWEST, MANY, Offer, shortlist
 from harness.space import SearchSpace
@@ -68,8 +69,8 @@ class Optimizer:
     seconds, or None. cost_statistic: what the rule takes for the cost, one of `cost_models.STATISTICS`. seed: of the
     random draws of utility and surrogate, if they make any. censored_costs: what becomes of costs that are only lower
     bounds, one of `cost_models.TREATMENTS`. error_scale: what the surrogate sees of errors, one of `SCALES`. design:
-    of the points that a run begins with, None for the problem's own. curves: what is made of learning curves, None for
-    nothing. stopping: when a run ends before its length or budget, None for never.
+    of the points that a run begins with, None for the problem's own. curves: what is made of learning curves; stopping:
+    when a run ends early; candidates: what is on offer besides the problem's own; None for nothing of the kind.
     """
 
     _stopping_ms = 0.0
@@ -91,29 +92,28 @@ class Optimizer:
         design: Design | None = None,
         curves: LearningCurves | None = None,
         stopping: Price | None = None,
+        candidates: MoreCandidates | None = None,
     ) -> None:
         self._design = None if design is None else complete(design, Design)
         self._curves = None if curves is None else complete(curves, LearningCurves)
         self._stopping = None if stopping is None else complete(stopping, Price)
+        self._more = None if candidates is None else complete(candidates, MoreCandidates)
         self._iterations, self._n_initial = whole("iterations", iterations, 1), whole("n_initial", n_initial, 1)
-        if tau is not None:
-            number("tau", tau, "a number of seconds > 0, or null", math.ulp(0.0))
-        self._tau = tau
+        self._tau = None if tau is None else number("tau", tau, "a number of seconds > 0, or null", math.ulp(0.0))
         self._surrogate, self._cost_model = complete(surrogate, Surrogate), complete(cost_model, CostModel)
         self._utility, self._rule = complete(utility, Utility), complete(rule, CostRule)
         self._statistic = cost_models.check_statistic(cost_statistic)
         self._treatment, self._scale = cost_models.check_treatment(censored_costs), check_scale(error_scale)
         if cost_statistic == cost_models.EXPECTED_INVERSE and type(self._rule).exponent is CostRule.exponent:
-            raise BadInput(
-                "cost_statistic=expected_inverse needs a rule that divides by a power of the cost, such as eipu"
-            )
+            raise BadInput("cost_statistic=expected_inverse needs a rule that divides by a power of the cost, as eipu")
         self._utility.check(Setup(self._surrogate, self._cost_model, self._rule, tau))
         self._seed = whole("seed", seed, 0)
         stops = self._curves is not None and self._curves.stop_below is not None
         if stops and not (self._surrogate.joint and error_scale == RAW):
             raise BadInput("curves.stop_below needs a surrogate with joint predictions, such as gp, and raw errors")
-        if self._stopping is not None and not self._rule.uses_models:
-            raise BadInput(f"stopping needs models, and {type(self._rule).__name__} uses none: leave stopping= out")
+        for name, part in {"stopping": stopping, "candidates": candidates}.items():
+            if part is not None and not self._rule.uses_models:
+                raise BadInput(f"{name} needs models, and {type(self._rule).__name__} uses none: leave {name}= out")
         self._serve("")
         self._n, self._points, self._outcomes = 0, np.empty((0, 0)), np.empty((0, 3))  # error, cost, censored
         self._observed = set[bytes]()  # those of the same points whose errors are known
@@ -138,7 +138,8 @@ class Optimizer:
             assert problem.rounds is not None
             self.watch_curves(problem.space, problem.rounds)
             problem = CurvedProblem(problem, self.hopeless if self._curves.continues else None)
-        return problem if self._design is None else DesignedProblem(problem, self._design)
+        problem = problem if self._design is None else DesignedProblem(problem, self._design)
+        return problem if self._more is None else ExtendedProblem(problem, self._more, self._seed)
 
     def watch_curves(self, space: SearchSpace, rounds: str, resumable: bool = True) -> None:
         """Have `tell` take learning curves along the parameter `rounds`; `start` does it for a problem.

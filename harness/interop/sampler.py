@@ -39,6 +39,7 @@ from harness.interop import components
 from harness.interop.earlier import Earlier, EarlierStudies
 from harness.interop.encoding import Distributions, Encoding, covering, within
 from harness.interop.reports import STOPPED, check_reports, curve_of, interval, least_rounds, usable, was_stopped
+from harness.more_candidates import around
 from harness.optimizer import Optimizer
 from harness.problem import FAILED, OK, TIMEOUT, Curve, Evaluation
 from harness.space import Parameter, SearchSpace, sobol
@@ -268,10 +269,7 @@ class CostAwareSampler(BaseSampler):
         spread = sobol(p, self._n_candidates - local, seed_sequence(self._seed, _PURPOSE, "candidates", str(number)))
         rng = stream(self._seed, _PURPOSE, "local", str(number))
         best = encoding.uniform(values[np.argsort(errors, kind="stable")[:_AROUND]])
-        sd = np.exp(rng.uniform(math.log(_NEAR), math.log(_FAR), (local, 1)))
-        near = best[rng.integers(len(best), size=local)] + sd * rng.standard_normal((local, p))
-        near = np.where(near > 1.0, 2.0 - near, np.abs(near))  # reflected, so that borders are no sinks
-        offered = encoding.draw(np.vstack([spread, near]))
+        offered = encoding.draw(np.vstack([spread, around(best, local, _NEAR, _FAR, rng)]))
         for j, (name, distribution) in enumerate(encoding.distributions.items()):
             if name in fixed:
                 offered[:, j] = distribution.to_internal_repr(fixed[name])
