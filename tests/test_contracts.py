@@ -24,6 +24,7 @@ from harness.config import CONFIGS
 from harness.cost_models import CostModel
 from harness.cost_models.linear import LowVariance
 from harness.errors import BadInput
+from harness.more_candidates import MoreCandidates
 from harness.optimizer import Optimizer
 from harness.problem import About, Evaluation
 from harness.space import XGBOOST_SPACE as SPACE
@@ -95,7 +96,7 @@ class Priced(Unasked):
 
     name, space = "a/p", SPACE
     about = About("a", "p", "binary", 60, 3, 2)
-    costs_known = True
+    costs_known = anywhere = True
 
     def true_cost_s(self, points: np.ndarray) -> np.ndarray:
         return np.exp(2 * points[:, 0] + points[:, 6])
@@ -134,6 +135,15 @@ def test_designs(path: Path, tables: Path) -> None:
     assert points.shape[1:] == (7,) and 1 <= len(points) <= 5
     assert ((points >= 0) & (points <= 1)).all() and len(np.unique(points, axis=0)) == len(points)
     np.testing.assert_array_equal(started(path, tables, Design).points(Priced(), 2), points[:2])
+
+
+@pytest.mark.parametrize("path", configs("candidates"), ids=lambda p: p.stem)
+def test_candidates(path: Path, tables: Path) -> None:
+    errors = np.where(Y > 1.0, np.nan, Y)
+    for n in (1, 12):
+        one, other = (started(path, tables, MoreCandidates).points(X[:n], errors[:n], stream(n, "more")) for _ in "ab")
+        assert one.shape[1:] == (7,) and len(one) and ((one >= 0) & (one <= 1)).all()
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("path", configs("cost_model"), ids=lambda p: p.stem)
@@ -282,7 +292,18 @@ def test_the_default_grid_is_the_study() -> None:
 
 
 def test_component_files_are_short() -> None:
-    groups = ("acq", "utility", "surrogate", "cost_model", "dataset", "pipeline", "evaluator", "curves", "stopping")
+    groups = (
+        "acq",
+        "utility",
+        "surrogate",
+        "cost_model",
+        "dataset",
+        "pipeline",
+        "evaluator",
+        "curves",
+        "stopping",
+        "candidates",
+    )
     for group in groups:
         assert max(len(path.read_text().splitlines()) for path in configs(group)) <= 10, group
 

@@ -57,6 +57,8 @@ def studies() -> dict[str, tuple[str, ...]]:
     for group in ("curves", "stopping"):
         for name in names(group):
             found[f"{group} {name}"] = ("+acq=ei", f"{group}={name}", *_SMALLER)
+    for name in names("candidates"):
+        found[f"candidates {name}"] = ("+acq=ei", f"candidates={name}", "evaluator=surface", *_SMALLER)
     for name in ("heated", "informed"):
         found[f"acq {name}"] = (f"+acq={name}", *_SMALLER)
     for name in names("cost_model"):
