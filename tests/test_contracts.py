@@ -20,7 +20,7 @@ from harness.acquisitions import CostRule, FittedData, StepContext, choose
 from harness.acquisitions.cost_rules import Contextual, Cool, Ignore, Power
 from harness.acquisitions.designs import Design
 from harness.component import asks_for_problem
-from harness.config import CONFIGS
+from harness.config import CONFIGS, OPTIONAL
 from harness.cost_models import CostModel
 from harness.cost_models.linear import LowVariance
 from harness.errors import BadInput
@@ -292,18 +292,7 @@ def test_the_default_grid_is_the_study() -> None:
 
 
 def test_component_files_are_short() -> None:
-    groups = (
-        "acq",
-        "utility",
-        "surrogate",
-        "cost_model",
-        "dataset",
-        "pipeline",
-        "evaluator",
-        "curves",
-        "stopping",
-        "candidates",
-    )
+    groups = ("acq", "utility", "surrogate", "cost_model", "dataset", "pipeline", "evaluator", *OPTIONAL)
     for group in groups:
         assert max(len(path.read_text().splitlines()) for path in configs(group)) <= 10, group
 
