@@ -172,9 +172,10 @@ def write(drawn: Drawn, found: Mapping[str, EqualCost], results: Path, out_dir: 
 
 
 def _result(part: pd.DataFrame, acq: pd.Series, budget: float) -> str:
-    """Return the sentences on which of the optimizers of `optimizer=` beat EI-n, and the paper's rules, at a budget.
+    """Return the sentences on which methods beat EI-n, and the paper's rules, at a budget.
 
-    Beating EI-n: the interval of the paired difference lies below 0; the paper's rules: a lower mean than all of them.
+    Methods: of `optimizer=`, and ours with a design, candidates or the like. Beating EI-n: the interval of the paired
+    difference lies below 0; the paper's rules: a lower mean than all of them.
     acq: by method. Returns "" for a budget without numbers.
     """
     at = part[part["cost_pct"] == budget].set_index("method")
@@ -188,8 +189,8 @@ def _result(part: pd.DataFrame, acq: pd.Series, budget: float) -> str:
 
     better, worse = named(others[others["off_high"] < 0]), named(others[others["off_low"] > 0])
     said = (
-        f"**At {budget:g} % of EI's cost**, optimizers of `optimizer=` with a lower error than EI-n (95 % interval "
-        f"of the difference below 0): {better}; with a higher one: {worse}."
+        f"**At {budget:g} % of EI's cost**, methods of `optimizer=`, and ours with more than models, utility and rule, "
+        f"with a lower error than EI-n (95 % interval of the difference below 0): {better}; with a higher one: {worse}."
     )
     if rules.empty:
         return f"{said} None of the paper's rules is among the methods."
