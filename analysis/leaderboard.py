@@ -7,6 +7,7 @@ error; EI cut so is EI-n, the line to beat, and random search the other referenc
 Ranks and tests are those of `analysis.figures.critical_difference`, at each budget.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -35,7 +36,7 @@ from analysis.selection import LEAST_SPENT, sentence_on_sparse_methods
 from analysis.statistics import over_datasets
 from analysis.traces import Judge, collect
 from datasets.errors import BadInput
-from harness.config import options
+from harness.config import OPTIONAL, options
 from tabular_cache.live_truth import CONFIRMED_FILE
 
 CONFIRM = "python -m tabular_cache confirm results_dir=results-leaderboard 'dataset=[...]'"
@@ -257,11 +258,15 @@ def _described(track: str, runs: EqualCost, part: pd.DataFrame) -> str:
 
 
 def _curves(axes: Axes, part: pd.DataFrame, looks: Mapping[str, tuple[str, str]]) -> None:
-    """Draw a line per method: ours solid, in their colours of every figure; of others by `looks`, line and colour."""
-    methods = list(part["method"].unique())
+    """Draw a line per method: of others by `looks`, line and colour; ours solid, in their colours of every figure.
+
+    Ours with a design, candidates or the like: dashed, in the colour of the method without.
+    """
+    methods, group = list(part["method"].unique()), f"({'|'.join(OPTIONAL)})="
     for k, method in enumerate(methods):
         own, x = part[part["method"] == method], 0.9 * (k / max(len(methods) - 1, 1) - 0.5) * 4
-        look = looks.get(method, ("-", colour_of(method)))
+        plain = re.sub(rf"\({group}.*\)|,{group}.*(?=\))", "", method)
+        look = looks.get(method, ("-" if plain == method else "--", colour_of(plain)))
         arms = [own["error_pct"] - own["low"], own["high"] - own["error_pct"]]
         label = "EI (EI-n)" if method == EI else name_in_figures(method)
         axes.errorbar(own["cost_pct"] + x, own["error_pct"], arms, linestyle=look[0], color=look[1], label=label,
@@ -281,4 +286,4 @@ def _times(axes: Axes, part: pd.DataFrame) -> None:
     axes.set_axisbelow(True)
     axes.set_xscale("log")
     axes.tick_params(axis="y", labelsize=8)
-    axes.set_xlabel("own time per suggestion (ms)")
+    axes.set_xlabel("own ms per suggestion")
