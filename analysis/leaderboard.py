@@ -168,7 +168,8 @@ def write(drawn: Drawn, found: Mapping[str, EqualCost], results: Path, out_dir: 
         own = by_method(runs.traces.runs)["acq"].astype(str)
         parts += [f"## {track.capitalize()} track", *(_result(part, own, budget) for budget in _SHOWN), _table(part)]
         if track == TRACKS["surface"]:
-            parts.append(_measured(results / CONFIRMED_FILE))
+            named = runs.traces.runs.astype({"spec": str, "method": str}).set_index("spec")["method"]
+            parts.append(_measured(results / CONFIRMED_FILE, named.to_dict()))
     return write_page(out_dir / "leaderboard.md", parts)
 
 
@@ -211,15 +212,16 @@ def _table(part: pd.DataFrame) -> str:
     return markdown_table(shown)
 
 
-def _measured(path: Path) -> str:
+def _measured(path: Path, methods: Mapping[str, str]) -> str:
     """Return how far surfaces are from live trainings of what runs chose in the end, or how to find out.
 
-    Those of methods without a training of some cell count without that cell.
+    Those of methods without a training of some cell count without that cell. methods: their names here, by spec.
     """
     if not path.exists():
         return f"How far the surfaces are off is unknown: `{CONFIRM}` trains what runs on some problems chose."
     rows = pd.read_csv(path).dropna(subset="error")
     rows["off"] = 100 * (rows["error"] / rows["told_error"] - 1)
+    rows["method"] = rows["spec"].map(methods).fillna(rows["method"])
     off = rows.pivot_table(index=["dataset", "pipeline", "seed"], columns="method", values="off")
     dataset = pd.factorize(off.index.get_level_values("dataset"))[0]
     means = dict(zip(("off", "low", "high"), over_datasets(off.to_numpy(), dataset), strict=True))

@@ -14,6 +14,8 @@ from analysis.equal_cost import BUDGETS
 from analysis.leaderboard import milliseconds, tracks
 from analysis.report import sections
 from datasets.errors import BadInput
+from harness.records import specs
+from harness.sealed import spec_hash
 
 GRID = [("wind", "clean"), ("wind", "onehot"), ("hiva", "clean"), ("wine", "clean")]
 WAYS = (Way("ei"), Way("cei", lam=0.1), Way("random"), Way("tpe"), Way("cfo"), Way("asha"))
@@ -75,14 +77,21 @@ def test_choices_on_surfaces_that_were_trained_live(tmp_path: Path) -> None:
     """The surface promised 5 % too little for tpe on one data set and 10 % on the other, nothing on a third seed."""
     results = tmp_path / "results"
     on_disk(results, GRID, WAYS, SEEDS, STEPS, evaluator="surface")
+    on_disk(results, GRID, WAYS[:2], SEEDS, STEPS, evaluator="surface", surrogate="gp+local")
     command = ["leaderboard", f"results_dir={results}", f"out_dir={tmp_path / 'out'}"]
     assert main(command) == 0
     assert "How far the surfaces are off is unknown" in (tmp_path / "out/leaderboard.md").read_text()
-    cell = {"pipeline": "clean", "told_error": 0.2, "seed": 0}
+    (local,) = {
+        spec_hash(spec)
+        for spec in specs(results)
+        if (spec["surrogate"], spec["method"], spec["dataset"], spec["pipeline"]) == ("gp+local", "ei", "hiva", "clean")
+    }
+    cell = {"pipeline": "clean", "told_error": 0.2, "seed": 0, "spec": "not there any more"}
     rows = [
         {**cell, "dataset": "wind", "method": "tpe", "error": 0.19},
         {**cell, "dataset": "hiva", "method": "tpe", "error": 0.18},
         {**cell, "dataset": "hiva", "method": "ei", "error": 0.2},
+        {**cell, "dataset": "hiva", "method": "ei", "error": 0.24, "spec": local},
         {**cell, "dataset": "hiva", "method": "ei", "error": None, "seed": 1},
     ]
     pd.DataFrame(rows).to_csv(results / "confirmed.csv", index=False)
@@ -90,7 +99,8 @@ def test_choices_on_surfaces_that_were_trained_live(tmp_path: Path) -> None:
     text = (tmp_path / "out/leaderboard.md").read_text()
     low, high = stats.ttest_1samp([-5.0, -10.0], 0.0).confidence_interval(0.95)
     assert f"| TPE | -7.5 [{low:.1f}, {high:.1f}] |" in text and "| EI | 0.0 |" in text
-    assert "3 runs on surfaces of 2 problems of 2 data sets" in text and "by 5 % in the median" in text
+    assert "| EI(candidates=local) | 20.0 |" in text
+    assert "4 runs on surfaces of 2 problems of 2 data sets" in text and "by 7.5 % in the median" in text
 
 
 def test_one_line_where_there_is_no_track_or_no_ei() -> None:
