@@ -168,8 +168,8 @@ def write(drawn: Drawn, found: Mapping[str, EqualCost], results: Path, out_dir: 
         own = by_method(runs.traces.runs)["acq"].astype(str)
         parts += [f"## {track.capitalize()} track", *(_result(part, own, budget) for budget in _SHOWN), _table(part)]
         if track == TRACKS["surface"]:
-            named = runs.traces.runs.astype({"spec": str, "method": str}).set_index("spec")["method"]
-            parts.append(_measured(results / CONFIRMED_FILE, named.to_dict()))
+            names = dict(runs.traces.runs[["spec", "method"]].astype(str).to_numpy())
+            parts.append(_measured(results / CONFIRMED_FILE, names))
     return write_page(out_dir / "leaderboard.md", parts)
 
 
