@@ -85,9 +85,14 @@ class ExtendedProblem(WrappedProblem):
         return self._offered
 
     def candidates(self, step: int) -> Candidates:
-        """Return the problem's candidates, and more."""
+        """Return the problem's candidates, and more; raises BadInput where these are no points of the unit cube."""
         own, X = self._problem.candidates(step).unit, np.array(self._seen)
-        more = self._more.points(X, np.array(self._errors), stream(self._seed, "more candidates", self.name, str(step)))
+        rng = stream(self._seed, "more candidates", self.name, str(step))
+        more = np.asarray(self._more.points(X, np.array(self._errors), rng))
+        if more.shape[1:] != own.shape[1:] or not ((more >= 0.0) & (more <= 1.0)).all():
+            raise BadInput(
+                f"{type(self._more).__name__}.points must return points of the unit cube in {own.shape[1]} columns"
+            )
         offered = self._problem.place(np.concatenate([own, more]))
         new = ~np.isin(point_keys(offered.unit), point_keys(X))
         new[: len(own)] = True  # the problem's to say

@@ -53,7 +53,17 @@ class Coarse(Valley):
     space = SearchSpace((Parameter("a", 1, 3, integer=True), Parameter("b", 1, 3, integer=True)))
 
 
-def make(candidates: Local | None = None, **more: Any) -> Optimizer:
+class Fixed:
+    """Candidates of one's own: any class with `points` will do."""
+
+    def __init__(self, found: np.ndarray) -> None:
+        self._found = found
+
+    def points(self, X: np.ndarray, errors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return self._found
+
+
+def make(candidates: Any = None, **more: Any) -> Optimizer:
     parts = GaussianProcess(), LowVariance(["n_estimators"]), ExpectedImprovement(), more.pop("rule", Ignore())
     return Optimizer(*parts, iterations=40, seed=2, candidates=candidates, **more)
 
@@ -129,6 +139,11 @@ def test_what_it_cannot_serve_is_named() -> None:
         make(Local()).start(ReplayProblem(load_table("phoneme/clean", TABLES), 0, max_candidates=20))
     with pytest.raises(BadInput, match="candidates needs models, and RandomSearch uses none: leave candidates= out"):
         make(Local(), rule=RandomSearch())
+    for points in (np.full((3, 2), 0.5), np.full((3, 7), 1.5), np.full((3, 7), math.nan)):
+        problem = make(Fixed(points)).start(Valley("valley", 0, 4))
+        problem.evaluate(int(problem.initial(1).ids[0]))
+        with pytest.raises(BadInput, match=r"Fixed\.points must return points of the unit cube in 7 columns"):
+            problem.candidates(1)
     for wrong, said in (({"n": 0}, "candidates.n"), ({"near": 0.5, "far": 0.1}, r"candidates.far must be a distance")):
         with pytest.raises(BadInput, match=said):
             Local(**wrong)
