@@ -4,6 +4,7 @@ Also the choice of components, and whether records are compatible. Notation: R r
 initial design included; padding on the right is NaN).
 """
 
+import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -233,6 +234,12 @@ def _group(part: str) -> str:
 
 def _with_settings(label: str, settings: str) -> str:
     return f"{label[:-1]},{settings})" if label.endswith(")") else f"{label}({settings})"
+
+
+def without_settings(label: str) -> str:
+    """Return the name that a method has without a design, candidates or the like: what `tell_apart` added is gone."""
+    group = f"(?:{'|'.join(OPTIONAL)})="
+    return re.sub(rf"\({group}.*\)|,{group}.*(?=\))", "", label)
 
 
 def _names(evaluations: Evaluations, component: str) -> list[str]:

@@ -7,7 +7,6 @@ error; EI cut so is EI-n, the line to beat, and random search the other referenc
 Ranks and tests are those of `analysis.figures.critical_difference`, at each budget.
 """
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -28,7 +27,7 @@ from analysis.captions import (
     write_page,
 )
 from analysis.equal_cost import BUDGETS, EqualCost, pair_runs
-from analysis.evaluations import Evaluations, Recorded
+from analysis.evaluations import Evaluations, Recorded, without_settings
 from analysis.figures.critical_difference import LEVEL, Critical, ahead, critical, diagram
 from analysis.methods import EI, by_method, name_in_figures, name_in_text
 from analysis.plotting import Drawn, colour_of, new_figure, save, style
@@ -36,7 +35,7 @@ from analysis.selection import LEAST_SPENT, sentence_on_sparse_methods
 from analysis.statistics import over_datasets
 from analysis.traces import Judge, collect
 from datasets.errors import BadInput
-from harness.config import OPTIONAL, options
+from harness.config import options
 from tabular_cache.live_truth import CONFIRMED_FILE
 
 CONFIRM = "python -m tabular_cache confirm results_dir=results-leaderboard 'dataset=[...]'"
@@ -264,10 +263,10 @@ def _curves(axes: Axes, part: pd.DataFrame, looks: Mapping[str, tuple[str, str]]
 
     Ours with a design, candidates or the like: dashed, in the colour of the method without.
     """
-    methods, group = list(part["method"].unique()), f"({'|'.join(OPTIONAL)})="
+    methods = list(part["method"].unique())
     for k, method in enumerate(methods):
         own, x = part[part["method"] == method], 0.9 * (k / max(len(methods) - 1, 1) - 0.5) * 4
-        plain = re.sub(rf"\({group}.*\)|,{group}.*(?=\))", "", method)
+        plain = without_settings(method)
         look = looks.get(method, ("-" if plain == method else "--", colour_of(plain)))
         arms = [own["error_pct"] - own["low"], own["high"] - own["error_pct"]]
         label = "EI (EI-n)" if method == EI else name_in_figures(method)

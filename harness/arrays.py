@@ -27,6 +27,11 @@ def point_keys(C: Float[np.ndarray, "m d"]) -> UInt[np.ndarray, " m"]:
     return np.asarray(_keys(np.ascontiguousarray(C, dtype=np.float64).view(np.uint64), _odd(C.shape[1])))
 
 
+def unseen(C: Float[np.ndarray, "m d"], X: Float[np.ndarray, "n d"]) -> Bool[np.ndarray, " m"]:
+    """Return which of the points `C` are none of `X`, by `point_keys`."""
+    return ~np.isin(point_keys(C), point_keys(X))
+
+
 @cache
 def _odd(d: int) -> UInt[np.ndarray, " d"]:
     return stream(0, "keys of points").integers(2**63, size=d, dtype=np.uint64) * 2 + 1

@@ -22,7 +22,7 @@ import pyarrow as pa
 from jaxtyping import Float
 
 from harness.acquisitions.ei import log_ei
-from harness.arrays import point_keys
+from harness.arrays import unseen
 from harness.cli import helped, run_cli
 from harness.config import chosen, compose_config
 from harness.errors import BadInput, flag, folder, listed, number, positive, whole, writable
@@ -136,7 +136,7 @@ class CappedOptimizer:
         mean, sd = self._model.fit(np.array(self._X), y, bound, kappa_max).posterior.mean_sd(C)
         best = y.min() if bound.all() else y[~bound].min()
         value = log_ei(best - mean, sd)
-        new = ~np.isin(point_keys(C), point_keys(np.array(self._X)))
+        new = unseen(C, np.array(self._X))
         left = np.flatnonzero(new) if new.any() else np.arange(len(C))
         tied = left[value[left] == value[left].max()]
         i = int(np.random.default_rng(self._draw(f"tie-{step}")).choice(tied))

@@ -39,6 +39,10 @@ class Rounds:
         points[:, self._axis] = self._alone.to_unit(np.array(rounds, dtype=np.float64)[:, None])[:, 0]
         return points
 
+    def best(self, x: Point, curve: Curve) -> Point:
+        """Return the prefix of `x` at which its curve is lowest."""
+        return np.asarray(self.at(x, [curve.rounds[curve.best]])[0])
+
     def of(self, x: Point) -> int:
         """Return the number of rounds of `x`."""
         return int(self._alone.from_unit(np.asarray(x)[None, [self._axis]])[0, 0])

@@ -68,7 +68,7 @@ class Trace:
             column.append(value)
         x, curve = offered.point(i).copy(), outcome.curve  # a view would keep all that was offered
         if curve is not None and self._rounds is not None:
-            x = self._rounds.at(x, [curve.rounds[curve.best]])[0]
+            x = self._rounds.best(x, curve)
         self._unit.append(x)
 
 

@@ -11,7 +11,7 @@ from abc import abstractmethod
 import numpy as np
 from jaxtyping import Float
 
-from harness.arrays import Points, Vector, point_keys
+from harness.arrays import Points, Vector, unseen
 from harness.component import Component, ProblemAware
 from harness.curves import Rounds
 from harness.errors import BadInput, number, whole
@@ -94,7 +94,7 @@ class ExtendedProblem(WrappedProblem):
                 f"{type(self._more).__name__}.points must return points of the unit cube in {own.shape[1]} columns"
             )
         offered = self._problem.place(np.concatenate([own, more]))
-        new = ~np.isin(point_keys(offered.unit), point_keys(X))
+        new = unseen(offered.unit, X)
         new[: len(own)] = True  # the problem's to say
         self._offered = offered.some(np.flatnonzero(new))
         return self._offered
@@ -108,7 +108,7 @@ class ExtendedProblem(WrappedProblem):
         outcome = self._problem.evaluate(candidate)
         x = self._offered.point(int(np.flatnonzero(self._offered.ids == candidate)[0]))
         if outcome.curve is not None and self._axis is not None:
-            x = self._axis.at(x, [outcome.curve.rounds[outcome.curve.best]])[0]
+            x = self._axis.best(x, outcome.curve)
         self._seen.append(np.array(x))
         self._errors.append(outcome.error)
         return outcome

@@ -29,7 +29,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from harness import cost_models
 from harness.acquisitions import CostRule, Utility
-from harness.arrays import point_keys
+from harness.arrays import unseen
 from harness.component import complete
 from harness.cost_models import CostModel
 from harness.curves import LearningCurves
@@ -39,7 +39,7 @@ from harness.interop import components
 from harness.interop.earlier import Earlier, EarlierStudies
 from harness.interop.encoding import Distributions, Encoding, covering, within
 from harness.interop.reports import STOPPED, check_reports, curve_of, interval, least_rounds, usable, was_stopped
-from harness.more_candidates import around
+from harness.more_candidates import Local
 from harness.optimizer import Optimizer
 from harness.problem import FAILED, OK, TIMEOUT, Curve, Evaluation
 from harness.space import Parameter, SearchSpace, sobol
@@ -48,8 +48,7 @@ from harness.surrogates import Surrogate
 from harness.surrogates.prior import PriorGaussianProcess
 
 _PURPOSE = "optuna"  # of every stream
-_LOCAL, _AROUND = 0.25, 4  # share of candidates that lie around the so many best trials,
-_NEAR, _FAR = 0.003, 0.3  # at a distance between these, uniform on a log scale, per coordinate
+_LOCAL = 0.25  # share of candidates that lie around the best trials
 _LEAST_COST = 1e-12  # a lower bound that says nothing: of a trial that runs, where costs are not durations
 _KEPT = 32  # spaces whose models are kept: the branches of a study
 _UNPLANNED = 10**6  # trials, of rules that do not plan
@@ -268,14 +267,13 @@ class CostAwareSampler(BaseSampler):
         p, local = len(encoding), int(_LOCAL * self._n_candidates)
         spread = sobol(p, self._n_candidates - local, seed_sequence(self._seed, _PURPOSE, "candidates", str(number)))
         rng = stream(self._seed, _PURPOSE, "local", str(number))
-        best = encoding.uniform(values[np.argsort(errors, kind="stable")[:_AROUND]])
-        offered = encoding.draw(np.vstack([spread, around(best, local, _NEAR, _FAR, rng)]))
+        seen = encoding.uniform(values)
+        offered = encoding.draw(np.vstack([spread, Local(local).points(seen, errors, rng)]))
         for j, (name, distribution) in enumerate(encoding.distributions.items()):
             if name in fixed:
                 offered[:, j] = distribution.to_internal_repr(fixed[name])
         offered = np.unique(offered, axis=0)
-        known, here = (point_keys(encoding.uniform(rows)) for rows in (values, offered))  # 3 * 0.3 is 0.9 there
-        new = ~np.isin(here, known)
+        new = unseen(encoding.uniform(offered), seen)  # 3 * 0.3 is 0.9 there
         return offered[new] if new.any() else offered
 
     # Trials as evaluations.

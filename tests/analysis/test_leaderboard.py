@@ -11,6 +11,7 @@ from synthetic_records import Way, frame, on_disk
 
 from analysis.__main__ import main
 from analysis.equal_cost import BUDGETS
+from analysis.evaluations import without_settings
 from analysis.leaderboard import milliseconds, tracks
 from analysis.report import sections
 from datasets.errors import BadInput
@@ -101,6 +102,13 @@ def test_choices_on_surfaces_that_were_trained_live(tmp_path: Path) -> None:
     assert f"| TPE | -7.5 [{low:.1f}, {high:.1f}] |" in text and "| EI | 0.0 |" in text
     assert "| EI(candidates=local) | 20.0 |" in text
     assert "4 runs on surfaces of 2 problems of 2 data sets" in text and "by 7.5 % in the median" in text
+
+
+def test_a_name_without_what_it_has_besides_is_that_of_the_plain_method() -> None:
+    for plain in ("ei", "cei(lam=0.1)", "eicool"):
+        for settings in ("curves=stopped", "design=portfolio,candidates=local"):
+            more = f"{plain[:-1]},{settings})" if plain.endswith(")") else f"{plain}({settings})"
+            assert without_settings(more) == without_settings(plain) == plain
 
 
 def test_one_line_where_there_is_no_track_or_no_ei() -> None:

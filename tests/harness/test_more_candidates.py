@@ -54,7 +54,7 @@ class Coarse(Valley):
 
 
 class Fixed:
-    """Candidates of one's own: any class with `points` will do."""
+    """A user's class that returns these points; any class with `points` will do."""
 
     def __init__(self, found: np.ndarray) -> None:
         self._found = found
