@@ -74,9 +74,6 @@ def _draw(axes: Axes, numbers: pd.DataFrame, measure: str, column: str) -> None:
         axes.fill_between(one["cost_pct"], one[low], one[high], color=colour, alpha=0.12, linewidth=0)
         if family != EI_N:
             axes.plot(held["cost_pct"], held[column], ":", color=colour, linewidth=0.9)
-    for family, marker in ((AFTER, "o"), (PRICED, "x")):
-        own = rows[(rows["family"] == family) & (rows["statistic"] == MEAN)]
-        axes.plot(own["cost_pct"], own[column], marker, color="0.35", markersize=4, label=_name(family))
     shown = rows[~rules & (rows["statistic"] == MEAN)]
     ends = [
         shown.loc[shown["cost_pct"] >= _LINES_FROM, [column]],
@@ -88,6 +85,10 @@ def _draw(axes: Axes, numbers: pd.DataFrame, measure: str, column: str) -> None:
         room = 0.05 * (top - bottom) or 1.0
         axes.set_ylim(bottom - room, top + room)
     axes.axhline(100 if (measure, column) == (ERROR, "value") else 0, color="0.6", linewidth=0.8, zorder=0)
+    for family, marker in ((AFTER, "o"), (PRICED, "x")):  # last, when the limits are known: whole or not at all
+        own = rows[(rows["family"] == family) & (rows["statistic"] == MEAN)]
+        own = own[own[column].between(*axes.get_ylim())]
+        axes.plot(*own[["cost_pct", column]].T.to_numpy(), marker, c="0.35", ms=4, label=_name(family), clip_on=False)
     axes.set_xlim(0, 102)
     axes.set_ylabel(_WORDS[measure] if column == "value" else _OFF[measure])
 
@@ -113,7 +114,8 @@ def caption_of(runs: EqualCost, numbers: pd.DataFrame) -> str:
         "flatters families with many; thin, dotted: for each data set what was chosen on the others. EI-n is EI cut at",
         "the budget, and EI is in no other family. Marks: EI stopped after the same number of evaluations on all",
         "problems, or before the first choice whose expected improvement is not worth its predicted cost at one price",
-        "(which: in the CSV), at its mean cost (of sums over the seeds of a problem), and beside EI cut at that cost.",
+        "(which, and what lies outside a panel: in the CSV), at its mean cost (of sums over a problem's seeds), and",
+        "beside EI cut at that cost.",
         f"Means over data sets of their means, over {scope(runs.cells, runs.traces.evaluator)}; bands: 95 % t",
         f"intervals over {plural(datasets, 'data set')}{', which one alone does not have' if datasets < 2 else ''}.",
         "Runs that ended before a budget was spent count with their last error"
