@@ -292,7 +292,8 @@ def of_other_budgets(runs: Runs, budgets: pd.Series | None) -> str:
     return (
         f"Left out: {plural(len(gone), 'run')} on {plural(len(gone[PROBLEM].drop_duplicates()), 'problem')} with "
         "deadlines that are no multiple of the minimal budget, such as those made with the budgets of other runs: "
-        "`python -m analysis budgets`, then study=deadlines with these."
+        "`python -m analysis budgets`, then study=deadlines with these. The minimal budget is that of "
+        "the study's runs in this results_dir: these have to lie there, too."
     )
 
 

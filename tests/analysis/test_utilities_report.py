@@ -288,6 +288,7 @@ def test_deadlines_of_other_budgets_are_one_line(tmp_path: Path) -> None:
     titles = dict(utilities_report.tables(runs, other)[0])
     (line,) = titles["Utilities and cost rules within other deadlines"]
     assert line.startswith("Left out: 4 runs on 2 problems with deadlines that are no multiple")
+    assert "the study's runs in this results_dir" in line
     assert not any(title.endswith(" s") for title in titles)
 
 
